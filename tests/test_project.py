@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONDA_TO_PIP = {
     "pytorch": "torch",
+    "jupyter_client": "jupyter-client",
     "matplotlib-base": "matplotlib",
     "seaborn-base": "seaborn",
     "cvxpy-base": "cvxpy",
@@ -27,7 +29,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 def requirements_of_project() -> dict[str, SpecifierSet]:
     project = PYPROJECT["project"]
-    lines = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    lines = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     return {r.name: r.specifier for r in map(Requirement, lines)}
 
 
@@ -102,10 +104,11 @@ HOUSE = ["press", "ledger", "parameters", "figures", "explorer"]
 
 
 def imported_by(module: str) -> set[str]:
-    """The modules of regimes that importing this one loads, seen from a fresh interpreter."""
+    """The public modules of regimes that importing this one loads, seen from a fresh interpreter."""
     probe = f"import sys, regimes.{module}; print(*[m for m in sys.modules if m.startswith('regimes.')])"
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    return {name.split(".")[1] for name in run.stdout.split()} - {module}
+    loaded = {name.split(".")[1] for name in run.stdout.split()} - {module}
+    return {name for name in loaded if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("module", SCIENCE)

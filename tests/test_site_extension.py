@@ -68,7 +68,7 @@ def test_stamp_says_how_the_page_was_made_and_how_much_is_claimed(book):
 def test_ledger_and_runs(book):
     page = text(book.page("book/ledger"))
     assert "3 claims: 2 established (all hold), 1 conjecture (0 supported)." in page
-    row = r"A3\.kkt The residual of .* ✓ holds ≤ 1 × 10−10 rounding .* doubled → 0\.5"
+    row = r"A3\.kkt The residual of .* ✓ holds ≤ 10−10 rounding .* doubled → 0\.5"
     assert re.search(row, page)
     assert "2.5 s of 60 s 321 MB 2026-12-01" in page
     published = json.loads((book.root / "_build/html/ledger.json").read_text())

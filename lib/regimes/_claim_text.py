@@ -13,6 +13,7 @@ from regimes._claim import holds, limits
 MARKS = {"holds": "✓", "supported": "✓", "fails": "✗", "not supported": "✗", "error": "✗"}
 _MATH = re.compile(r"\$([^$]+)\$")
 _POWER = re.compile(r"(-?[\d.]+)e(-?\d+)")
+_MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 # Mixed with the text's own colour they keep a contrast of 4.5 in light and dark.
 _STYLE = {
     True: "font-weight:600;color:var(--regimes-good,color-mix(in srgb,#2e9e5b 60%,currentColor))",
@@ -159,10 +160,11 @@ def _rich(text: str) -> str:
 
 
 def _powers(text: str) -> str:
-    """`4.4e-15` as people write it, with a proper minus sign."""
+    """`4.4e-15` as people write it, on one line, with a proper minus sign."""
 
     def written(found: re.Match[str]) -> str:
         factor = "" if found[1] == "1" else f"{found[1]}\u00a0×\u00a0"
-        return f"{factor}10<sup style='line-height:0'>{found[2].replace('-', '−')}</sup>"
+        power = f"{factor}10<sup style='line-height:0'>{found[2]}</sup>"
+        return f"<span style='white-space:nowrap'>{power}</span>"
 
-    return _POWER.sub(written, text)
+    return _MINUS.sub("−", _POWER.sub(written, text))

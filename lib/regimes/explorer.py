@@ -19,6 +19,7 @@ from regimes._display import in_ipython
 from regimes._frames import ALPHABET, UNIT, Frames, to_json
 
 _LARGEST = 400_000
+_WIDE = {"width": "100%", "max_width": "700px"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -176,7 +177,7 @@ class Explorer:
         import ipywidgets
 
         controls = {name: _live(slider) for name, slider in self._sliders.items()}
-        picture = ipywidgets.Image(format="png", layout={"width": "100%", "max_width": "700px"})
+        picture = ipywidgets.Image(format="png", layout=_WIDE)
         told = ipywidgets.HTML()
 
         def draw(_: object = None) -> None:
@@ -207,7 +208,12 @@ def _live(slider: Slider) -> Any:
     import ipywidgets
 
     low, high, value = slider.values[0], slider.values[-1], slider.values[slider.middle]
-    options = {"value": value, "description": slider.label, "style": {"description_width": "initial"}}
+    options: dict[str, Any] = {
+        "value": value,
+        "description": slider.label,
+        "style": {"description_width": "initial"},
+        "layout": _WIDE,
+    }
     if slider.log:
         return ipywidgets.FloatLogSlider(
             base=10, min=math.log10(low), max=math.log10(high), step=math.log10(high / low) / 400, **options

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from regimes._display import in_ipython, show_bundle
 
 WIDTH = 6.0
-"""Width of every figure in inches: text keeps one size through the book, and can be read at 330 px."""
+"""The width of every figure in inches; text then has one size in the whole book and can be read at 330 px."""
 
 # Chosen for the largest distance between any two as each kind of dichromat sees them; contrast 3 on white.
 COLORS = ("#005a9c", "#d97706", "#009e73", "#882255", "#6b5800", "#000000")

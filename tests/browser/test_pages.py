@@ -40,8 +40,13 @@ def opened(browser: Browser, width: int = 1280, scheme: str = "light") -> Iterat
         if place.scheme not in ("file", "data", "blob") and place.hostname != "127.0.0.1":
             faults.append(f"asks another host for {sent.url}")
 
+    def failed(sent) -> None:
+        # Leaving a page ends what it was still loading.
+        if sent.failure != "net::ERR_ABORTED":
+            faults.append(f"could not load {sent.url}: {sent.failure}")
+
     page.on("request", request)
-    page.on("requestfailed", lambda failed: faults.append(f"could not load {failed.url}"))
+    page.on("requestfailed", failed)
     page.on("response", lambda got: got.status < 400 or faults.append(f"{got.status} for {got.url}"))
     page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
     page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))

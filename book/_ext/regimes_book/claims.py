@@ -7,18 +7,19 @@ import re
 from typing import Any
 
 from docutils import nodes
-from regimes.ledger import anchor, format_value
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
+
+from regimes.ledger import anchor, format_value
 
 from . import data
 
 logger = logging.getLogger(__name__)
 
 MARKS = {"holds": "✓", "supported": "✓", "fails": "✗", "error": "✗", "not supported": "✗"}
-_POWER = re.compile(r"^(-?[\d.]+)e([+-]?\d+)$")
+_NUMBER = re.compile(r"(-?[\d.]+)(?:e([+-]?\d+))?")
 
 
 class claim_node(nodes.Inline, nodes.TextElement):
@@ -77,12 +78,15 @@ def verdict_class(verdict: str) -> str:
 
 
 def number(text: str) -> list[nodes.Node]:
-    """`4.4e-15` as people write it, 4.4 × 10⁻¹⁵; any other text as it is."""
-    found = _POWER.match(text)
+    """`4.4e-15` as people write it, 4.4 × 10⁻¹⁵; `1e-6` as 10⁻⁶; anything that is no number as it is."""
+    found = _NUMBER.fullmatch(text)
     if not found:
         return [nodes.Text(text)]
-    power = str(int(found[2])).replace("-", "−")
-    return [nodes.Text(f"{found[1].replace('-', '−')}\u00a0×\u00a010"), nodes.superscript("", power)]
+    digits, power = found[1].replace("-", "−"), found[2]
+    if power is None:
+        return [nodes.Text(digits)]
+    factor = "" if digits == "1" else f"{digits}\u00a0×\u00a0"
+    return [nodes.Text(f"{factor}10"), nodes.superscript("", str(int(power)).replace("-", "−"))]
 
 
 def setup(app: Sphinx) -> None:

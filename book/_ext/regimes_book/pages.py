@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from regimes.ledger import format_value
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from regimes.ledger import format_value
 
 from . import data
 from .claims import MARKS, claim_link, number, verdict_class
 
 _FILTER = Path(__file__).parent / "filter.html"
 # Headings with their share of the width; the style sheet repeats the headings for narrow screens.
-_LEDGER_COLUMNS = {"Claim": 46, "Measured": 17, "Required": 17, "Falsifier": 20}
+_LEDGER_COLUMNS = {"Claim": 40, "Measured": 18, "Required": 22, "Falsifier": 20}
 _RUNS_COLUMNS = {"Chapter": 26, "Run time of budget": 20, "Peak memory": 13, "Run on": 16, "Claims": 25}
 
 
@@ -78,12 +79,12 @@ def _requirement(record: dict[str, Any]) -> list[nodes.Node]:
         return [nodes.Text("true")]
     if relation == "between":
         return [nodes.Text("from "), *_value(target[0]), nodes.Text(" to "), *_value(target[1])]
-    signs = {"at_most": "≤\u00a0", "at_least": "≥\u00a0", "close_to": "≈\u00a0"}
+    signs = {"at_most": "≤\u00a0", "at_least": "≥\u00a0", "close_to": ""}
     result = [nodes.Text(signs[relation]), *_value(target)]
     for name, size in (record.get("tolerance") or {}).items():
         if size and relation == "close_to":
-            words = {"rtol": "relative", "atol": "absolute"}[name]
-            result += [nodes.Text(f" ({words} "), *_value(size), nodes.Text(")")]
+            result += [nodes.Text(" ±\u00a0"), *_value(size)]
+            result += [nodes.Text(" of it")] if name == "rtol" else []
     return result
 
 

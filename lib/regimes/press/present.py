@@ -73,7 +73,8 @@ def _clean(output: NotebookNode, root: Path) -> NotebookNode:
 def _without_paths(value: Any, root: Path) -> Any:
     if isinstance(value, str):
         value = value.replace(f"{root}/", "").replace(str(root), ".").replace(f"{Path.home()}/", "~/")
-        return _KERNEL_FILE.sub("<cell>", value)
+        # Asked first: in a drawing of a megabyte without a space the pattern alone takes seconds.
+        return _KERNEL_FILE.sub("<cell>", value) if "ipykernel_" in value else value
     if isinstance(value, dict):
         return NotebookNode({key: _without_paths(item, root) for key, item in value.items()})
     if isinstance(value, list):
