@@ -56,6 +56,18 @@ def test_a_good_book_is_published(project):
     assert (claim["id"], claim["verdict"], claim["parameters"]["alpha"]) == ("A1.good", "holds", 0.5)
 
 
+def test_a_preset_makes_a_site_of_its_own(project):
+    project.write("notebooks/presets/01_good.yml", "small:\n  alpha: 0.25\n")
+    result = project.regimes("build", "--preset", "small")
+    assert result.exit_code == 0, result.output
+    small = project.root / "_build" / "presets" / "small" / "html"
+    assert "The residual is 0.25" in words((small / "notebooks" / "01_good.html").read_text(encoding="utf-8"))
+    assert "The residual is 0.5" in words(page(project))
+    refused = project.regimes("build", "--preset", "smal")
+    assert refused.exit_code == 1
+    assert "no chapter has a preset 'smal'" in refused.output
+
+
 def test_nothing_changed_nothing_done(project):
     before = index(project).stat().st_mtime_ns
     result = project.regimes("build")

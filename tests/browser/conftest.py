@@ -30,14 +30,21 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The folder of the site: the one in REGIMES_SITE as it is, else `_build/html`, brought up to date."""
+    """The folder of the site: the one in REGIMES_SITE as it is, else one of the quick presets."""
     if "REGIMES_SITE" in os.environ:
         folder = ROOT / os.environ["REGIMES_SITE"]
     else:
-        build = [sys.executable, "-c", "from regimes.press.cli import main; main()", "build"]
+        build = [
+            sys.executable,
+            "-c",
+            "from regimes.press.cli import main; main()",
+            "build",
+            "--preset",
+            "quick",
+        ]
         done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"the site can't be built:\n{done.stdout}\n{done.stderr}"
-        folder = ROOT / "_build" / "html"
+        folder = ROOT / "_build" / "presets" / "quick" / "html"
     assert (folder / "index.html").exists(), f"there is no site in {folder}"
     return folder.resolve()
 

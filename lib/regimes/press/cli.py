@@ -61,8 +61,13 @@ def list_(root: Path, parameters: bool) -> None:
 )
 @click.option("--force", is_flag=True, help="Execute even what is up to date.")
 @click.option("--no-site", is_flag=True, help="Execute and check the claims only.")
+@click.option(
+    "--preset", help="With this preset, where a chapter has it; site in _build/presets/PRESET/html."
+)
 @click.pass_obj
-def build(root: Path, chapters: tuple[str, ...], jobs: int | None, force: bool, no_site: bool) -> None:
+def build(
+    root: Path, chapters: tuple[str, ...], jobs: int | None, force: bool, no_site: bool, preset: str | None
+) -> None:
     """Execute what is stale, in parallel, and build the site.
 
     With CHAPTERs only these are executed; the site is then built if the others have fresh runs.
@@ -73,11 +78,11 @@ def build(root: Path, chapters: tuple[str, ...], jobs: int | None, force: bool, 
     from regimes.press.machine import cores
 
     names = [_name(chapter_names(root), given) for given in chapters]
-    colour = sys.stdout.isatty()
+    request = building.Request(
+        names, jobs or cores(), force, site=not no_site, colour=sys.stdout.isatty(), preset=preset
+    )
     try:
-        runs, site = building.build(
-            root, names, workers=jobs or cores(), force=force, site=not no_site, colour=colour
-        )
+        runs, site = building.build(root, request)
     except building.BuildError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:

@@ -43,8 +43,10 @@ class SiteResult:
     seconds: float
 
 
-def build_site(root: Path, chapters: Sequence[Chapter], runs: Mapping[str, Run]) -> SiteResult:
-    """Publishes the chapters' runs and the prose pages as `_build/html`.
+def build_site(
+    root: Path, chapters: Sequence[Chapter], runs: Mapping[str, Run], build: Path | None = None
+) -> SiteResult:
+    """Publishes the chapters' runs and the prose pages as `html` in the folder `build` (default `_build`).
 
     Does nothing when nothing that the site depends on has changed. Until the new site is complete and free of
     warnings the old one stays.
@@ -56,8 +58,8 @@ def build_site(root: Path, chapters: Sequence[Chapter], runs: Mapping[str, Run])
     missing = [chapter.name for chapter in chapters if chapter.name not in runs]
     if missing:
         raise SiteError("no stored run to publish of: " + ", ".join(missing))
-    build = root / "_build"
-    build.mkdir(exist_ok=True)
+    build = build or root / "_build"
+    build.mkdir(parents=True, exist_ok=True)
     with FileLock(build / "site.lock"):
         built = _update(root, build, chapters, runs)
     return SiteResult(built, build / "html", time.perf_counter() - started)
