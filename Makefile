@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Another way to get PyTorch, e.g. one of its GPU builds, goes here: make book INSTALL_TORCH="..."
 INSTALL_TORCH ?= $(PIP) -r requirements/torch.txt
 

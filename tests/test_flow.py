@@ -149,6 +149,14 @@ def test_paper_size_flow_reaches_the_tabulated_time():
     assert np.abs(later.solution @ task.X - task.y).max() == pytest.approx(1e-7, rel=0.2)
 
 
+def test_flow_survives_extremely_rich_and_lazy_starts():
+    task = sparse_regression(N=20, d=100, seed=11)
+    potential = Hypentropy(np.array([1e-30, 1e4])[:, None])
+    flow = dual_flow(task.X, task.y, potential, stop_loss=1e-16)
+    assert flow.reached.all()
+    np.testing.assert_allclose(flow.solution, interpolate(task.X, task.y, potential).solution, atol=1e-6)
+
+
 def test_batch_equals_single_flows(tasks):
     potential = Hypentropy(np.array([1e-4, 1e-1])[:, None], np.linspace(0, 1, 30))
     stop = {"stop_loss": 1e-8, "levels": [1e-3]}
@@ -193,6 +201,8 @@ def test_losses_below_the_noise_floor_are_refused_rather_than_chased(tasks):
         dual_flow(tasks.X, tasks.y, Hypentropy(0.1), stop_loss=1e-30)
     with pytest.raises(ValueError, match="noise floor"):
         parameter_flow(network, tasks.X, tasks.y, stop_loss=1e-20, rtol=1e-6)
+    with pytest.raises(ValueError, match="noise floor"):
+        dual_flow(tasks.X, tasks.y, Hypentropy(1.0, 1e3 * np.ones(30)), stop_loss=1e-18)
 
 
 def test_wrong_settings_are_refused(tasks):
@@ -203,5 +213,7 @@ def test_wrong_settings_are_refused(tasks):
         dual_flow(tasks.X, tasks.y, Hypentropy(0.1), stop_loss=1e-4, levels=[1e-5])
     with pytest.raises(ValueError, match=r"rtol = 0\.5"):
         dual_flow(tasks.X, tasks.y, Hypentropy(0.1), rtol=0.5)
+    with pytest.raises(ValueError, match="time_limit = 0"):
+        dual_flow(tasks.X, tasks.y, Hypentropy(0.1), time_limit=0)
     with pytest.raises(ValueError, match="length 3"):
         dual_flow(tasks.X, tasks.y, Hypentropy(np.ones(3)))

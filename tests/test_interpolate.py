@@ -93,6 +93,15 @@ def test_strong_duality_certifies_and_a_wrong_multiplier_does_not(small):
     assert early.primal_value - early.gap <= found.primal_value <= early.primal_value
 
 
+def test_every_iteration_improves_the_dual(small):
+    """The promise of the damped step, which plain Newton steps break."""
+    potential = Hypentropy(10.0 ** np.arange(0, -25, -4)[:, None])
+    path = [interpolate(small.X, small.y, potential, max_iterations=n).dual_value for n in range(25)]
+    scale = np.abs(path).max(0)
+    assert (np.diff(path, axis=0) >= -1e-13 * scale).all()
+    assert (path[8] > path[0] + 0.01 * scale).all()
+
+
 def test_any_feasible_predictor_has_a_larger_potential(small):
     potential = Hypentropy(1e-3)
     found = interpolate(small.X, small.y, potential)
@@ -209,3 +218,11 @@ def test_settings_that_do_not_fit_are_refused():
         interpolate(X, y, Hypentropy(np.ones(4)))
     with pytest.raises(ValueError, match=r"\(2,\) and \(2,\) and \(5,\)"):
         interpolate(np.stack([X, X]), np.stack([y, y]), Hypentropy(np.ones((5, 1))))
+
+
+@pytest.mark.parametrize(("unit", "size"), [(1.0, 1e-7), (1.0, 1e-20), (1e-8, 1.0), (1e3, 1e20)])
+def test_least_l1_does_not_depend_on_the_units(small, unit, size):
+    plain, scaled = minimum_l1(small.X, small.y), minimum_l1(unit * small.X, size * small.y)
+    assert scaled.outcome == plain.outcome
+    np.testing.assert_allclose(scaled.solution * (unit / size), plain.solution, atol=1e-9)
+    assert scaled.gap <= 1e-9 * scaled.primal_value

@@ -25,6 +25,8 @@ def test_kkt_residual_broadcasts_over_matrices():
     assert found[2, 3] == pytest.approx(kkt_residual(v[2, 3], X[2, 0]))
     with pytest.raises(ValueError, match="columns of X"):
         kkt_residual(v, np.ones((2, 12)))
+    with pytest.raises(ValueError, match="linearly dependent"):
+        kkt_residual(np.array([0.0, 1, 0]), np.array([[1.0, 1], [0, 0], [0, 0]]))
 
 
 def test_norms():

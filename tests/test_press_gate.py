@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -173,6 +174,44 @@ def test_a_half_written_entry_is_not_used(tmp_path):
     (entry / "run.json").write_text('{"chapter": "01_go')
     assert store.find(chapter) is None
     assert store.latest("01_good") is None
+
+
+@pytest.mark.parametrize("spoil", ["notebook.ipynb", "run.json", "seal"])
+def test_a_damaged_entry_is_made_anew(tmp_path, spoil):
+    project = Project(tmp_path)
+    project.add("01_good", "1 + 1")
+    assert project.regimes("build", "--no-site").exit_code == 0
+    (entry,) = project.entries()
+    file = entry / spoil
+    file.write_text(file.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    assert project.store.latest("01_good") is None
+    assert project.regimes("build", "--no-site").exit_code == 0
+    assert project.ran("01_good") == 2
+
+
+def test_a_claim_whose_output_was_cleared_is_missed(tmp_path):
+    project = Project(tmp_path)
+    failing = "claims.check('A1.gone', 'c', source='s', measured=2, at_most=1, falsified_by=('f', 3))"
+    project.add("01_cleared", f"{failing}\nfrom IPython.display import clear_output\nclear_output()")
+    result = project.regimes("build", "--no-site")
+    assert result.exit_code == 1
+    assert "A1.gone was checked, but no output shows it" in result.output
+
+
+def test_much_output_without_a_space_is_written_down_at_once(tmp_path):
+    project = Project(tmp_path)
+    project.add("01_loud", "print('x' * 2_000_000)", budget=5)
+    result = project.regimes("build", "--no-site")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_notebook_that_no_page_shows_is_named(tmp_path):
+    project = Project(tmp_path)
+    project.add("01_good", "1 + 1")
+    shutil.copy(project.root / "notebooks" / "01_good.ipynb", project.root / "notebooks" / "02_lost.ipynb")
+    result = project.regimes("build", "--no-site")
+    assert result.exit_code == 1
+    assert "02_lost: not named in _toc.yml" in result.output
 
 
 def test_only_one_build_at_a_time(tmp_path):

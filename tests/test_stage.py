@@ -59,6 +59,10 @@ def test_explorer_keeps_the_face_without_a_kernel():
         (new_output("display_data", data={"image/png": "AAAA"}), "an image has no alt text"),
         (html("<p><img src='a.png'></p>"), "<img> without alt"),
         (html("<img alt='' src='a.png'>"), "<img> without alt"),
+        (html("<img alt=' ' src='a.png'>"), "<img> without alt"),
+        (html("<img data-alt='words' src='a.png'>"), "<img> without alt"),
+        (html("<script src='https://example.org/a.js'></script>"), "from another host"),
+        (html("<img alt='words' src='//example.org/a.png'>"), "from another host"),
         (new_output("display_data", data={WIDGET: {"model_id": "1"}}), "a widget alone"),
     ],
 )

@@ -25,6 +25,15 @@ def checked_matrix(X: Array) -> Array:
     return X
 
 
+def basis_of(X: Array) -> tuple[Array, Array]:
+    """The QR decomposition of X (..., d, N), or a ValueError where its columns are linearly dependent."""
+    Q, R = np.linalg.qr(X)
+    size = np.abs(np.diagonal(R, axis1=-2, axis2=-1))
+    if (size.min(-1) <= 1e-13 * size.max(-1)).any():
+        raise ValueError("the columns of X are linearly dependent, so that not every y can be interpolated")
+    return Q, R
+
+
 def checked_data(X: Array, y: Array) -> tuple[Array, Array]:
     """X (..., d, N) and y (..., N) as float64 arrays, or a ValueError that says what is wrong."""
     X, y = checked_matrix(X), np.asarray(y, float)

@@ -160,6 +160,8 @@ def _scalar(id: str, name: str, value: Any) -> float | bool | None:
     shape = getattr(value, "shape", ())
     if len(shape):
         raise ValueError(f"{id}: {name} is an array of shape {tuple(shape)}; reduce it to one number first")
+    if getattr(value, "mask", False):
+        raise ValueError(f"{id}: {name} is masked; there is no value to check")
     if hasattr(value, "item"):
         value = value.item()  # numpy's and torch's scalars
     if value is None or isinstance(value, bool):

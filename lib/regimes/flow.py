@@ -115,9 +115,10 @@ def dual_flow(
     d, N = X.shape[-2:]
     batch = batch_of(X, y, potential.batch)
     check_width(potential.width, d, "the potential's settings")
-    levels = loss_levels(levels, stop_loss, _noise_floor(y, 1e-12))
-    if not 1e-12 <= rtol <= 0.1:
-        raise ValueError(f"rtol = {rtol}, but must lie between 1e-12 and 0.1")
+    levels = loss_levels(
+        levels, stop_loss, _noise_floor(X, y, potential.inverse_gradient(np.zeros(d)), 1e-12)
+    )
+    _check_accuracy(rtol, 1e-12, 0.1, time_limit)
     flat = potential.rows(batch)
     count = int(np.prod(batch))
     out = Flow(
@@ -195,12 +196,13 @@ class _Block:
     def step(self, h: Array, rtol: float) -> None:
         """Try a step of every flow; where its error is too large the state stays and h shrinks."""
         s = _chebyshev.stages(h, self.radius)
-        nu = _chebyshev.advance(self.slopes(s), self.nu, self.slope, h, s)
-        w, slope, loss = self.state(nu, self.potential, self.y)
         self.out.evaluations[self.at] += s + 2
-        change = _chebyshev.error(self.nu, self.slope, nu, slope, h) @ self.X.T
-        relative = np.linalg.norm(self.curve(change), axis=-1) / np.linalg.norm(slope, axis=-1)
-        error = np.maximum(relative, self.potential.steepness * np.abs(change).max(-1)) / rtol
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is rejected like any other
+            nu = _chebyshev.advance(self.slopes(s), self.nu, self.slope, h, s)
+            w, slope, loss = self.state(nu, self.potential, self.y)
+            change = _chebyshev.error(self.nu, self.slope, nu, slope, h) @ self.X.T
+            relative = np.linalg.norm(self.curve(change), axis=-1) / np.linalg.norm(slope, axis=-1)
+            error = np.maximum(relative, self.potential.steepness * np.abs(change).max(-1)) / rtol
         error = np.where(np.isfinite(error), np.maximum(error, 1e-9), 1e9)
         good = error <= 1
         grown = h * np.clip(0.8 * error ** (-1 / 3), 0.2, 5)
@@ -231,15 +233,13 @@ class _Block:
                 middle = (low + high) / 2
                 below = self.state(_hermite(middle, h, *ends), potential, y)[2] <= goals[level]
                 low, high = np.where(below, low, middle), np.where(below, middle, high)
-            there = _hermite(high, h, *ends)
-            found = there, *self.state(there, potential, y), time[rows] + high * h
-            self.out.times[self.at[rows], level], self.out.predictors[self.at[rows], level] = (
-                found[4],
-                found[1],
-            )
+            there, moment = _hermite(high, h, *ends), time[rows] + high * h
+            w, f, loss = self.state(there, potential, y)
+            self.out.times[self.at[rows], level] = moment
+            self.out.predictors[self.at[rows], level] = w
             self.level[rows] += 1
             last = self.level[rows] == len(self.out.levels)
-            for name, value in zip(self.STATE, found, strict=True):
+            for name, value in zip(self.STATE, (there, w, f, loss, moment), strict=True):
                 getattr(self, name)[rows[last]] = value[last]
         self.leave(self.level == len(self.out.levels), FlowOutcome.REACHED_LOSS)
 
@@ -250,9 +250,17 @@ def _hermite(x: Array, h: Array, u0: Array, f0: Array, u1: Array, f1: Array) -> 
     return u0 + x * x * (3 - 2 * x) * (u1 - u0) + x * (1 - x) * h * ((1 - x) * f0 - x * f1)
 
 
-def _noise_floor(y: Array, resolution: float) -> float:
-    """The loss of residuals that are ``resolution`` times as large as the labels."""
-    return resolution**2 * np.square(y).mean(-1).max() / 2
+def _check_accuracy(rtol: float, least: float, most: float, time_limit: float) -> None:
+    if not least <= rtol <= most:
+        raise ValueError(f"rtol = {rtol}, but must lie between {least} and {most}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit = {time_limit}, but must be positive")
+
+
+def _noise_floor(X: Array, y: Array, start: Array, resolution: float) -> float:
+    """The loss of residuals that are ``resolution`` times as large as the labels or the first outputs."""
+    outputs = np.broadcast_to(start, start.shape[:-1] + X.shape[-2:-1])[..., None, :] @ X
+    return resolution**2 * max(np.square(a).mean(-1).max() for a in (y, outputs)) / 2
 
 
 def parameter_flow(
@@ -278,9 +286,8 @@ def parameter_flow(
     weights = np.stack([network.u_plus, network.v_plus, network.u_minus, network.v_minus], -2)
     check_width(weights.shape[-1], X.shape[-2], "the network's weights")
     batch = batch_of(X, y, weights.shape[:-2])
-    if not 1e-13 <= rtol <= 1e-2:
-        raise ValueError(f"rtol = {rtol}, but must lie between 1e-13 and 0.01")
-    levels = loss_levels(levels, stop_loss, _noise_floor(y, 10 * rtol))
+    _check_accuracy(rtol, 1e-13, 0.01, time_limit)
+    levels = loss_levels(levels, stop_loss, _noise_floor(X, y, network.predictor, rtol))
     d, N = X.shape[-2:]
     shapes = ((*batch, 4, d), (*batch, d, N), (*batch, N))
     starts, matrices, labels = (np.broadcast_to(a, s) for a, s in zip((weights, X, y), shapes, strict=True))
@@ -347,6 +354,9 @@ def _crossing(solver: DOP853, system: _Weights, level: float) -> tuple[float, Ar
     if solver.t_old is None:
         return solver.t, solver.y.reshape(4, -1)
     state = solver.dense_output()
-    excess = lambda t: np.log(system.loss(state(t)) / level)  # noqa: E731
+
+    def excess(time: float) -> float:
+        return np.log(system.loss(state(time)) / level)
+
     time = brentq(excess, solver.t_old, solver.t, xtol=1e-14, rtol=1e-14)
     return time, state(time).reshape(4, -1)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import linprog
 
-from regimes._batches import batch_of, check_width, checked_data, groups
+from regimes._batches import basis_of, batch_of, check_width, checked_data, groups
 from regimes.potentials import Separable
 
 Array = np.ndarray
@@ -79,7 +79,7 @@ def interpolate(
     flat = potential.rows(batch)
     out = _Columns(int(np.prod(batch)), d, N)
     for matrix, labels, places in groups(X, y, batch):
-        basis = _basis(matrix)
+        basis = basis_of(matrix)
         for start in range(0, len(places), BLOCK):
             block = slice(start, start + BLOCK)
             at = places[block]
@@ -98,7 +98,7 @@ def minimum_l2(X: Array, y: Array) -> Interpolant:
     batch = batch_of(X, y)
     out = _Columns(int(np.prod(batch)), *X.shape[-2:])
     for matrix, labels, places in groups(X, y, batch):
-        Q, R = _basis(matrix)
+        Q, R = basis_of(matrix)
         coordinates = solve_triangular(R, labels.T, trans="T")
         w = (Q @ coordinates).T
         out.solution[places] = w
@@ -122,15 +122,18 @@ def minimum_l1(X: Array, y: Array) -> Interpolant:
     d, N = X.shape[-2:]
     out = _Columns(int(np.prod(batch)), d, N)
     for matrix, labels, places in groups(X, y, batch):
-        basis, both = _basis(matrix), np.vstack([matrix, -matrix]).T
+        basis, both = basis_of(matrix), np.vstack([matrix, -matrix]).T
+        # HiGHS judges feasibility by an absolute 1e-7, so it gets data of size one.
+        unit = np.abs(matrix).max() or 1.0
         for target, at in zip(labels, places, strict=True):
-            program = linprog(np.ones(2 * d), A_eq=both, b_eq=target, method="highs")
+            size = np.abs(target).max() or 1.0
+            program = linprog(np.ones(2 * d), A_eq=both / unit, b_eq=target / size, method="highs")
             out.iterations[at] = program.nit
             out.outcome[at] = _LINPROG.get(program.status, SolveOutcome.STALLED)
             if program.x is None:
                 continue
-            w = program.x[:d] - program.x[d:]
-            nu = program.eqlin.marginals
+            w = (program.x[:d] - program.x[d:]) * (size / unit)
+            nu = program.eqlin.marginals / unit
             nu = nu / max(1.0, np.abs(matrix @ nu).max())
             out.solution[at], out.multipliers[at] = w, nu
             out.residual[at] = np.abs(w @ matrix - target).max()
@@ -159,15 +162,6 @@ class _Columns:
 
     def shaped(self, batch: tuple[int, ...]) -> Interpolant:
         return Interpolant(**{name: a.reshape(batch + a.shape[1:])[()] for name, a in vars(self).items()})
-
-
-def _basis(X: Array) -> Basis:
-    """The QR decomposition of X, refused where labels would be bound to each other."""
-    Q, R = np.linalg.qr(X)
-    size = np.abs(np.diag(R))
-    if size.min() <= 1e-13 * size.max():
-        raise ValueError("the columns of X are linearly dependent, so that not every y can be interpolated")
-    return Q, R
 
 
 def _project(w: Array, X: Array, y: Array, basis: Basis) -> Array:

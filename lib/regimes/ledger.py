@@ -33,6 +33,9 @@ __all__ = [
 CLAIM_MIME = "application/vnd.regimes.claim+json"
 RECORD_MIME = "application/vnd.regimes.record+json"
 
+CHECKED: set[str] = set()
+"""Ids of all claims checked in this process, so that the press misses one whose output was cleared."""
+
 
 class Ledger:
     """The claims of one chapter.
@@ -125,6 +128,7 @@ class Ledger:
         record["seconds"], self._checked = round(now - self._checked, 3), now
         record = _for_json({**record, "chapter": self.chapter, "text": words.line(record)})
         self._claims[id] = record
+        CHECKED.add(id)
         show_bundle({CLAIM_MIME: record, "text/html": words.line_html(record), "text/plain": record["text"]})
 
     def record(self, name: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regimes._batches import checked_matrix
+from regimes._batches import basis_of, checked_matrix
 from regimes.models import DiagonalNetwork
 
 Array = np.ndarray
@@ -14,9 +14,10 @@ def kkt_residual(gradient: Array, X: Array) -> Array:
     """How far ∇Q is from the span of the samples: the largest entry of v − X(XᵀX)⁻¹Xᵀv.
 
     ``gradient`` v has shape (..., d) and ``X`` (..., d, N), with leading axes that broadcast. Zero for the
-    minimizer of Q among interpolating predictors, and along the whole gradient flow.
+    minimizer of Q among interpolating predictors, and along the whole gradient flow. Raises ValueError for
+    linearly dependent columns of X.
     """
-    Q, _ = np.linalg.qr(checked_matrix(X))
+    Q, _ = basis_of(checked_matrix(X))
     v = np.asarray(gradient, float)[..., None, :]
     return np.abs(v - (v @ Q) @ np.swapaxes(Q, -1, -2)).max((-1, -2))
 

@@ -138,7 +138,7 @@ REPORT = """
 The whole grid of 100 settings:
   descent   {descent_s:8.1f} s  (extrapolated: {descent_steps:.3g} steps of {step_us:.0f} µs)
   flow      {flow_s:8.2f} s  {flow_ratio:.0f} times faster, all reached: {all_reached}
-            at most {largest_flow_off:.1e} from the minimizer; never farther than descent: {never_farther}
+            at most {largest_flow_off:.1e} from the minimizer, never farther than descent: {never_farther}
   conic     {conic_s:8.1f} s  (extrapolated: mean time of the sample)
   minimizer {minimizer_s:8.2f} s  {minimizer_ratio:.0f} times faster, largest duality gap {largest_gap:.1e}
 Peak memory: {ours_mb:.0f} MB after ours, {peak_mb:.0f} MB in the end"""

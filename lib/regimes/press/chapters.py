@@ -119,7 +119,11 @@ def find_root(start: Path) -> Path:
 def load(root: Path) -> tuple[list[Chapter], list[str]]:
     """All chapters in the order of the table of contents, and what is wrong with those that are left out."""
     chapters, faults = [], []
-    for name in chapter_names(root):
+    names = chapter_names(root)
+    for path in sorted((root / "notebooks").glob("*.ipynb")):
+        if path.stem not in names:
+            faults.append(f"{path.stem}: not named in _toc.yml, so no page would show it")
+    for name in names:
         try:
             chapters.append(read_chapter(root, name))
         except SourceError as error:

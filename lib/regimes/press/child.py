@@ -28,7 +28,8 @@ from regimes.press.cells import tags
 
 PRELUDE = "__import__('regimes.press.trace', fromlist=['start']).start({root!r})"
 EPILOGUE = "__import__('regimes.press.trace', fromlist=['stop']).stop({report!r})"
-_CELL_FILE = re.compile(r"\S*ipykernel_\d+[/\\]\d+\.py")
+# Bounded: on a megabyte without a space an open pattern would take minutes.
+_CELL_FILE = re.compile(r"[^\s'\"]{0,200}ipykernel_\d+[/\\]\d+\.py")
 _PLAIN = ("text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml")
 
 
@@ -153,7 +154,8 @@ def _tidy_output(output: NotebookNode, root: str) -> None:
 
 
 def _without_paths(text: str, root: str) -> str:
-    text = _CELL_FILE.sub("cell", text)
+    if "ipykernel_" in text:
+        text = _CELL_FILE.sub("cell", text)
     for path, name in (
         (sys.prefix, "python"),
         (sys.base_prefix, "python"),
@@ -165,22 +167,35 @@ def _without_paths(text: str, root: str) -> str:
     return text
 
 
-def work(job: dict[str, Any]) -> int:
-    """Execute the job; the exit status."""
+def findings(notebook: NotebookNode, checked: list[str]) -> dict[str, Any]:
+    """The claims and records in the notebook's outputs.
+
+    Raises:
+        ValueError: one is there twice, or a claim that was checked is not there.
+    """
     from regimes.ledger import claims_of, records_of
 
+    claims = claims_of(notebook)
+    lost = sorted(set(checked) - {claim["id"] for claim in claims})
+    if lost:
+        raise ValueError(f"{', '.join(lost)} was checked, but no output shows it (cleared or captured?)")
+    return {"claims": claims, "records": records_of(notebook)}
+
+
+def work(job: dict[str, Any]) -> int:
+    """Execute the job; the exit status."""
     folder = Path(job["folder"])
     execution = Execution(job)
     executed = execution.run()
     if executed is not None:
         notebook = tidy(executed, job["root"])
+        report = json.loads((folder / "trace.json").read_text(encoding="utf-8"))
         try:
-            told = {"claims": claims_of(notebook), "records": records_of(notebook)}
+            told = findings(notebook, report.pop("checked"))
         except ValueError as error:
             execution.failure = {"kind": "ledger", "message": str(error)}
         else:
             nbformat.write(notebook, folder / "notebook.ipynb")
-            report = json.loads((folder / "trace.json").read_text(encoding="utf-8"))
             outcome = {"seconds": round(execution.seconds(), 3), **report, **told}
             (folder / "outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
             return 0

@@ -186,8 +186,10 @@ class Child:
                 else None
             )
         seconds, limit = time.monotonic() - self._first, TIMES_BUDGET * chapter.budget
-        over = self.job.limited and self.cell < len(chapter.notebook.cells) and seconds > limit
-        return {"kind": "budget", "limit": limit} if over else None
+        if self.cell >= len(chapter.notebook.cells):
+            # The chapter is done; the press has still to write it down.
+            limit += START_TIMEOUT
+        return {"kind": "budget", "limit": limit} if self.job.limited and seconds > limit else None
 
     def _too_big(self) -> dict[str, Any] | None:
         # The memory of papermill's own process is the press's affair.

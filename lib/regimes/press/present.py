@@ -14,9 +14,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from regimes.press.cells import cell_name
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
-IMAGES = ("image/svg+xml", "image/png", "image/jpeg", "image/gif")
-IMG_WITHOUT_ALT = re.compile(r"<img\b(?![^>]*\balt\s*=\s*[\"'][^\"'])[^>]*>", re.IGNORECASE)
-_KERNEL_FILE = re.compile(r"\S*ipykernel_\d+[/\\]\d+\.py")
+IMG_WITHOUT_ALT = re.compile(r"<img\b(?![^>]*\salt\s*=\s*([\"'])\s*[^\s\"'])[^>]*>", re.IGNORECASE)
+FROM_ELSEWHERE = re.compile(
+    r"<(?:script|img|link|iframe|object|source)\b[^>]*\b(?:src|href|data)\s*=\s*[\"']?(?:https?:)?//",
+    re.IGNORECASE,
+)
+_KERNEL_FILE = re.compile(r"[^\s'\"]{0,200}ipykernel_\d+[/\\]\d+\.py")
 
 
 class SiteError(RuntimeError):
@@ -84,11 +87,13 @@ def _without_paths(value: Any, root: Path) -> Any:
 
 def _faults(output: NotebookNode) -> Iterator[str]:
     data, told = output.get("data", {}), _regimes(output)
-    if any(kind in data for kind in IMAGES) and not str(told.get("alt", "")).strip():
+    if any(kind.startswith("image/") for kind in data) and not str(told.get("alt", "")).strip():
         name = f"the figure {told['name']!r}" if told.get("name") else "an image"
         yield f"{name} has no alt text; draw it with regimes.figures.show(fig, name, caption=..., alt=...)"
     if IMG_WITHOUT_ALT.search(data.get("text/html", "")):
         yield "its HTML holds an <img> without alt text"
+    if FROM_ELSEWHERE.search(data.get("text/html", "")):
+        yield "its HTML loads something from another host; a page must work without a network"
     if WIDGET in data:
         yield "a widget alone shows nothing without a kernel; use regimes.explorer.Explorer"
 

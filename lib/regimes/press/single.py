@@ -48,6 +48,17 @@ def write(root: Path, chapter: Chapter, run: Run, out: Path, html: bool) -> list
     return [out, _page(root, chapter, run, out.with_name(f"{out.stem}_html"))] if html else [out]
 
 
+def _make_way(folder: Path) -> None:
+    """Remove a page that was written here before, and nothing else."""
+    if not folder.exists():
+        return
+    if not (folder / "searchindex.js").is_file():
+        raise RuntimeError(
+            f"{folder} exists and is no page of this book; move it, or choose another name with -o"
+        )
+    shutil.rmtree(folder)
+
+
 def _replace(path: Path, text: str) -> None:
     # Whoever reads the old file meanwhile, and whoever stops this, still has a whole one.
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +80,6 @@ def _page(root: Path, chapter: Chapter, run: Run, folder: Path) -> Path:
     )
     if done.returncode:
         raise RuntimeError(f"{chapter.name}: no page could be made\n{done.stderr[-2000:]}")
-    shutil.rmtree(folder, ignore_errors=True)
+    _make_way(folder)
     shutil.copytree(work / "_build" / "html", folder, ignore=shutil.ignore_patterns("*.map", ".buildinfo"))
     return folder / f"{page}.html"

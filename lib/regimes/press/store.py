@@ -32,7 +32,7 @@ from regimes.press.cells import code_cells, tags
 from regimes.press.chapters import Chapter
 from regimes.press.trace import digest, locate
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 5
 INJECTED = "injected-parameters"
 
@@ -147,6 +147,7 @@ class Store:
     def keep(self, temporary: Path, run: Mapping[str, Any]) -> Run:
         """Store the notebook in ``temporary`` with its run.json: complete, or not at all."""
         (temporary / "run.json").write_text(json.dumps(run, indent=1), encoding="utf-8")
+        (temporary / "seal").write_text(_seal(temporary), encoding="utf-8")
         setting = _setting(run["changed"])
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
         entry = self.folder / run["chapter"] / run["key"] / f"{setting}-{moment}-{uuid.uuid4().hex[:4]}"
@@ -159,16 +160,19 @@ class Store:
     def clean(self) -> None:
         """Remove what killed processes have left half-done."""
         for left in self.folder.glob(".tmp-*"):
-            if not psutil.pid_exists(int(left.name.split("-")[1])):
+            owner = left.name.split("-")[1]
+            if not (owner.isdigit() and psutil.pid_exists(int(owner))):
                 shutil.rmtree(left, ignore_errors=True)
 
     def _entries(self, where: str, entry: str = "*") -> list[Path]:
         return sorted(self.folder.glob(f"{where}/{entry}"), key=lambda path: path.name, reverse=True)
 
     def _read(self, entries: list[Path]) -> Iterator[Run]:
+        """The runs that are as they were stored; one that was damaged since is none."""
         for path in entries:
             try:
-                yield Run.read(path)
+                if (path / "seal").read_text(encoding="utf-8") == _seal(path):
+                    yield Run.read(path)
             except (OSError, ValueError, TypeError):
                 continue
 
@@ -179,6 +183,10 @@ class Store:
         shutil.rmtree(gone, ignore_errors=True)
         if not any(entry.parent.iterdir()):
             entry.parent.rmdir()
+
+
+def _seal(folder: Path) -> str:
+    return digest(folder / "run.json") + digest(folder / "notebook.ipynb")
 
 
 def _setting(changed: Mapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ class Trace:
         SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
     def report(self) -> dict[str, Any]:
-        """Files with hashes, versions of imported distributions, peak memory of this process in MB."""
+        """Files with hashes, versions of imported distributions, peak memory in MB, claims checked."""
         self._hashing.now = True
         for module in list(sys.modules.values()):
             # Modules that were there before the trace began, extension modules among them.
@@ -117,7 +117,13 @@ class Trace:
             name = label(os.path.realpath(path), self.root) if known else None
             if name is not None and name not in self.files:
                 self.files[name] = digest(locate(name, self.root))
-        return {"files": dict(sorted(self.files.items())), "versions": _versions(), "peak_mb": _peak_mb()}
+        ledger = sys.modules.get("regimes.ledger")
+        return {
+            "files": dict(sorted(self.files.items())),
+            "versions": _versions(),
+            "peak_mb": _peak_mb(),
+            "checked": sorted(ledger.CHECKED) if ledger else [],
+        }
 
 
 def _reads(mode: str | None, flags: int) -> bool:
