@@ -57,7 +57,9 @@ def step_limit(network: DiagonalNetwork, X: Array) -> Array:
 
     The kernel is Xᵀ diag(u₊² + v₊² + u₋² + v₋²) X/N, the diagonal being √k for an unbiased start. ``X`` has
     shape (..., d, N), and its leading axes broadcast with those of the ``network``. A step just above the
-    limit may still reach zero loss, but at another solution than gradient flow's.
+    limit may still reach zero loss, but at another solution than gradient flow's. To stay
+    below it is necessary, not sufficient: the kernel grows with the weights, so look at the trained network's
+    limit too.
     """
     X = np.asarray(X, float)
     weights = (network.u_plus, network.v_plus, network.u_minus, network.v_minus)
