@@ -306,3 +306,20 @@ def test_the_figure_is_closed_and_its_layout_settled() -> None:
 def test_widgets_are_imported_only_when_shown() -> None:
     code = "import sys, regimes.explorer; assert not {'ipywidgets', 'IPython'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_letters_first_drawn_in_a_moving_text_are_there_for_the_others():
+    fig, ax = plt.subplots()
+    title = ax.set_title("xyz")
+    legend = ax.figure.text(0.5, 0.5, "zyx")
+    legend.set_zorder(10)
+    shown = Explorer(
+        fig,
+        lambda k: title.set_text(f"xyz {k}"),
+        {"k": Slider([1, 2], "k")},
+        label="Letters",
+        alt="a title that moves",
+    )
+    html = shown._repr_mimebundle_()[0]["text/html"]
+    used = set(re.findall(r'xlink:href="#([^"]+)"', html))
+    assert used and used <= set(re.findall(r'id="([^"]+)"', html))

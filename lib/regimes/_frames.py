@@ -88,7 +88,10 @@ class Frames:
             # Only letters that change are written as text: all others keep the book's own font.
             other = _draw(self._figure, "none")
             for text in self.texts:
-                _group(root, names[text])[:] = list(_group(other, names[text]))
+                group = _group(root, names[text])
+                # Letters are defined where they are first drawn, and later texts use them too.
+                root.extend(list(group.iter(f"{{{_SVG}}}defs")))
+                group[:] = list(_group(other, names[text]))
         for text in blank:
             text.set_text("")
         return _for_page(root, prefix, label)
