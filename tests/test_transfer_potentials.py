@@ -76,9 +76,11 @@ def test_the_symmetrized_penalty_is_that_of_equal_branches():
     )
 
 
-@given(MAGNITUDE, MAGNITUDE, st.floats(-1, 1))
+# Beyond these ratios the least is a difference that a search in float64 does not resolve.
+@given(MAGNITUDE, st.floats(-2, 3).map(lambda e: 10.0**e), st.floats(-1, 1))
 @settings(max_examples=100, deadline=None)
-def test_the_explicit_penalty_is_the_least_over_sizes(m, a, cosine):
+def test_the_explicit_penalty_is_the_least_over_sizes(a, ratio, cosine):
+    m = ratio * a
     found = float(P.explicit_finetuning_penalty(m, a, cosine))
     scale = np.sqrt(m) + np.sqrt(a)
 
