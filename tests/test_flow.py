@@ -217,3 +217,15 @@ def test_wrong_settings_are_refused(tasks):
         dual_flow(tasks.X, tasks.y, Hypentropy(0.1), time_limit=0)
     with pytest.raises(ValueError, match="length 3"):
         dual_flow(tasks.X, tasks.y, Hypentropy(np.ones(3)))
+
+
+def test_a_frozen_hidden_layer_stays_and_the_readout_takes_the_shortest_way():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(8, 3)), rng.normal(size=3)
+    start = DiagonalNetwork(*rng.uniform(0.3, 1.0, size=(4, 8)))
+    end = parameter_flow(start, X, y, stop_loss=1e-20, rtol=1e-12, train_hidden=False)
+    assert (end.network.u_plus == start.u_plus).all() and (end.network.u_minus == start.u_minus).all()
+    features = np.concatenate([start.u_plus[:, None] * X, -start.u_minus[:, None] * X])
+    moved = np.linalg.lstsq(features.T, y - start.predictor @ X, rcond=None)[0]
+    np.testing.assert_allclose(end.network.v_plus, start.v_plus + moved[:8], atol=1e-8)
+    np.testing.assert_allclose(end.network.v_minus, start.v_minus + moved[8:], atol=1e-8)

@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from regimes.measures import distance, drift, excess_l1, kkt_residual
+from regimes.measures import (
+    distance,
+    drift,
+    excess_l1,
+    feature_dependence,
+    kkt_residual,
+    l_order,
+    log_derivatives,
+)
 from regimes.models import DiagonalNetwork
+from regimes.potentials import explicit_finetuning_penalty
 
 
 def test_kkt_residual_is_zero_in_the_span_and_the_rest_outside():
@@ -40,3 +49,23 @@ def test_drift_is_the_largest_change_of_either_branch():
     later = DiagonalNetwork(np.ones((2, 3)), np.ones(3), np.array([[1, 1, 2.0], [1, 1, 1]]), np.ones(3))
     np.testing.assert_allclose(drift(start, later), [3, 0])
     assert drift(later, later).tolist() == [0, 0]
+
+
+def test_log_derivatives_of_a_product_of_powers_are_its_exponents():
+    found = log_derivatives(lambda x, y: 3 * x**2 / y**0.5, [0.1, 7.0], 4.0)
+    np.testing.assert_allclose(found, [[2, 2], [-0.5, -0.5]], rtol=1e-14)
+    assert l_order(lambda x, y: x / y, 2.0, 3.0) == pytest.approx(1)
+    assert feature_dependence(lambda x, y: x / y, 2.0, 3.0) == pytest.approx(-1)
+    with pytest.raises(ValueError, match="positive"):
+        log_derivatives(lambda x: x, 0.0)
+
+
+@pytest.mark.parametrize("cosine", [1.0, 0.9, -0.5])
+def test_order_of_the_explicit_penalty_by_differences(cosine):
+    def penalty(m, a):
+        return explicit_finetuning_penalty(m, a, cosine)
+
+    m, a, h = 0.7, 1.3, 1e-5
+    order = (np.log(penalty(m * (1 + h), a)) - np.log(penalty(m / (1 + h), a))) / (2 * np.log1p(h))
+    assert l_order(penalty, m, a) == pytest.approx(float(order), rel=1e-8)
+    assert l_order(penalty, m, a) + feature_dependence(penalty, m, a) == pytest.approx(1, abs=1e-12)

@@ -100,7 +100,8 @@ def test_the_wheel_carries_what_the_package_needs(tmp_path):
     assert carried == wanted
 
 
-SCIENCE = ["tasks", "models", "potentials", "interpolate", "flow", "train", "measures"]
+SCIENCE = ["data", "tasks", "models", "potentials", "interpolate", "flow", "multitask", "train", "measures"]
+SCIENCE += ["transfer", "logistic"]
 HOUSE = ["press", "ledger", "parameters", "figures", "explorer"]
 
 

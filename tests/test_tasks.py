@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regimes.tasks import sparse_regression
+from regimes.tasks import overlapping_teachers, sparse_regression
 
 
 def test_the_draw_follows_the_documented_order():
@@ -58,3 +58,44 @@ def test_population_error_takes_settings_after_the_seeds():
 def test_impossible_requests_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         sparse_regression(**settings)
+
+
+def test_overlapping_teachers_share_the_features_that_they_should():
+    task = overlapping_teachers(5, 4, 3, d=30, auxiliary=6, seed=2)
+    main, aux = task.w_star != 0, task.w_aux != 0
+    assert (main.sum(), aux.sum(), (main & aux).sum()) == (4, 6, 3)
+    assert (np.sign(task.w_star) == np.sign(task.w_aux))[main & aux].all()
+    np.testing.assert_allclose(np.abs(task.w_aux[aux]), 1 / np.sqrt(6))
+    np.testing.assert_allclose(np.abs(task.w_star[main]), 1 / 2)
+    mean = overlapping_teachers(5, 4, 3, d=30, auxiliary=6, seed=2, normalization="mean")
+    np.testing.assert_allclose(mean.w_star, task.w_star / 2)
+    np.testing.assert_allclose(np.square(task.X).sum(0), 30)
+    np.testing.assert_allclose(task.y, task.X.T @ task.w_star)
+
+
+def test_a_batch_of_teachers_is_the_single_ones_with_common_inputs():
+    batch = overlapping_teachers(5, [4, 2], [3, 0], d=30, auxiliary=6, seed=[0, 7])
+    one = overlapping_teachers(5, 2, 0, d=30, auxiliary=6, seed=7)
+    assert batch.X.shape == (2, 1, 30, 5) and batch.y.shape == (2, 2, 5)
+    np.testing.assert_array_equal(batch.X[1, 0], one.X)
+    for name in ("y", "w_star", "w_aux"):
+        np.testing.assert_allclose(getattr(batch, name)[1, 1], getattr(one, name), atol=1e-14)
+    wide = batch.expand(1)
+    assert wide.X.shape == (2, 1, 1, 30, 5) and wide.w_aux.shape == (2, 2, 1, 30)
+    np.testing.assert_allclose(batch.population_error(0 * batch.w_star), 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"n": 0}, "n = 0"),
+        ({"overlap": 5}, "overlap = 5"),
+        ({"auxiliary": 30}, "do not fit"),
+        ({"normalization": "sum"}, "normalization = 'sum'"),
+        ({"seed": []}, "seed is an empty"),
+    ],
+)
+def test_impossible_teachers_are_refused(wrong, match):
+    settings = {"n": 5, "active": 4, "overlap": 0, "d": 30, "auxiliary": 6, "seed": 0} | wrong
+    with pytest.raises(ValueError, match=match):
+        overlapping_teachers(**settings)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from regimes.flow import dual_flow
+from regimes.flow import dual_flow, parameter_flow
 from regimes.interpolate import interpolate
 from regimes.models import DiagonalNetwork
+from regimes.multitask import MultiOutputNetwork, multitask_flow
 from regimes.potentials import Hypentropy
 from regimes.tasks import sparse_regression
-from regimes.train import TrainOutcome, gradient_descent, step_limit
+from regimes.train import TrainOutcome, gradient_descent, multitask_descent, step_limit
 
 NAMES = ("u_plus", "v_plus", "u_minus", "v_minus")
 
@@ -122,3 +123,41 @@ def test_wrong_settings_are_refused(task, settings, message):
     network = DiagonalNetwork.from_scale_shape(0.1, 0.0, 100)
     with pytest.raises(ValueError, match=message):
         gradient_descent(network, task.X, task.y, **{"step": 1e-3, "stop_loss": 1e-3, **settings})
+
+
+def test_a_frozen_hidden_layer_stays_and_the_readout_learns():
+    task = sparse_regression(N=3, d=8, r=2, noise=0.0, seed=0)
+    start = DiagonalNetwork.from_scale_shape(0.3, 0.2, 8)
+    run = gradient_descent(start, task.X, task.y, step=0.02, stop_loss=1e-20, train_hidden=False)
+    assert run.reached
+    np.testing.assert_array_equal(run.network.u_plus, start.u_plus)
+    flow = parameter_flow(start, task.X, task.y, stop_loss=1e-20, rtol=1e-12, train_hidden=False)
+    np.testing.assert_allclose(run.solution, flow.solution, atol=1e-8)
+
+
+def multitask(step, **options):
+    rng = np.random.default_rng(4)
+    tasks = [(rng.normal(size=(6, n)), rng.normal(size=n)) for n in (4, 3)]
+    net = MultiOutputNetwork.constant(0.3, 6)
+    settings = {"step": step, "stop_loss": 1e-16} | options
+    return multitask_descent(net, tasks, (2.0, 1.0), **settings), multitask_flow(net, tasks, (2.0, 1.0))
+
+
+def test_multitask_descent_comes_near_the_flow_in_proportion_to_its_step():
+    far = []
+    for step in (0.02, 0.01):
+        run, flow = multitask(step)
+        assert run.outcome is TrainOutcome.REACHED_LOSS and run.loss.sum() <= 1e-16
+        far.append(np.linalg.norm(run.network.predictor - flow.network.predictor))
+    assert far[0] < 0.1 and far[0] / far[1] == pytest.approx(2, abs=0.3)
+
+
+def test_multitask_descent_says_how_it_ended_and_refuses_what_does_not_fit():
+    assert multitask(0.01, max_steps=3)[0].outcome is TrainOutcome.STEP_LIMIT
+    assert multitask(50.0)[0].outcome is TrainOutcome.DIVERGED
+    net = MultiOutputNetwork.constant(0.3, 6)
+    pair = (np.eye(6), np.ones(6))
+    with pytest.raises(ValueError, match="one of each"):
+        multitask_descent(net, [pair], step=0.1, stop_loss=0.1)
+    with pytest.raises(ValueError, match="step = -1"):
+        multitask_descent(net, [pair, pair], step=-1, stop_loss=0.1)

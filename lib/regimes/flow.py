@@ -274,13 +274,15 @@ def parameter_flow(
     atol: float = 1e-12,
     time_limit: float = 1e9,
     max_evaluations: int = 200_000,
+    train_hidden: bool = True,
 ) -> ParameterFlow:
     """Gradient flow of all 4d weights of a diagonal network, by an adaptive method of order 8 (DOP853).
 
     It assumes nothing of the theory, so it can bear witness to it. ``X`` has shape (..., d, N), ``y``
     (..., N); the leading axes of both and of the ``network`` broadcast, and the flows are integrated one by
-    one. ``rtol`` and ``atol`` bound the local error of the weights. Raises ValueError for shapes that do not
-    fit, and for a ``stop_loss`` so small against ``rtol`` that the integration could never reach it.
+    one. ``rtol`` and ``atol`` bound the local error of the weights. With ``train_hidden`` false u stays what
+    it was, and only the readout v moves (linear probing). Raises ValueError for shapes that do not fit, and
+    for a ``stop_loss`` so small against ``rtol`` that the integration could never reach it.
     """
     X, y = checked_data(X, y)
     weights = np.stack([network.u_plus, network.v_plus, network.u_minus, network.v_minus], -2)
@@ -296,7 +298,7 @@ def parameter_flow(
     time, loss = np.empty(batch), np.empty(batch)
     evaluations, outcome = np.empty(batch, int), np.empty(batch, object)
     for i in np.ndindex(*batch):
-        system = _Weights(matrices[i], labels[i])
+        system = _Weights(matrices[i], labels[i], train_hidden)
         solver = DOP853(system.slope, 0, starts[i].ravel(), time_limit, rtol=rtol, atol=atol)
         time[i], end[i], outcome[i] = _descend(solver, system, levels, max_evaluations, times[i], path[i])
         loss[i], evaluations[i] = system.loss(end[i]), solver.nfev
@@ -309,8 +311,8 @@ def parameter_flow(
 class _Weights:
     """Loss and gradient flow of one network's weights (u₊, v₊, u₋, v₋)."""
 
-    def __init__(self, X: Array, y: Array) -> None:
-        self.X, self.y = X, y
+    def __init__(self, X: Array, y: Array, train_hidden: bool) -> None:
+        self.X, self.y, self.rate = X, y, float(train_hidden)
 
     def residual(self, weights: Array) -> Array:
         up, vp, um, vm = weights.reshape(4, -1)
@@ -322,7 +324,8 @@ class _Weights:
     def slope(self, time: float, weights: Array) -> Array:
         up, vp, um, vm = weights.reshape(4, -1)
         force = self.X @ self.residual(weights) / len(self.y)
-        return np.concatenate([vp * force, up * force, -vm * force, -um * force])
+        hidden = self.rate * force
+        return np.concatenate([vp * hidden, up * force, -vm * hidden, -um * force])
 
 
 def _descend(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from regimes._batches import basis_of, checked_matrix
@@ -42,3 +45,34 @@ def drift(start: DiagonalNetwork, later: DiagonalNetwork) -> Array:
     if after.ndim > before.ndim:
         before = before[..., None, :]
     return np.abs(after - before).max((0, -1))
+
+
+def log_derivatives(penalty: Callable[..., Any], *arguments: float | Array) -> Array:
+    """∂ ln P/∂ ln x for each of the positive ``arguments`` x of a penalty, by automatic differentiation.
+
+    The penalty maps torch tensors, the arguments broadcast to a common shape (...), to a tensor of that
+    shape, entry by entry. Returns shape (arguments, ...). Raises ValueError where an argument is not
+    positive.
+    """
+    import torch  # heavy, and the other measures do without
+
+    arrays = np.broadcast_arrays(*(np.asarray(x, float) for x in arguments))
+    if not all((x > 0).all() for x in arrays):
+        raise ValueError("a logarithmic derivative needs arguments that are positive")
+    leaves = [torch.tensor(x, requires_grad=True) for x in arrays]
+    value = penalty(*leaves)
+    slopes = torch.autograd.grad(value.sum(), leaves)
+    parts = [(x * slope / value).detach().numpy() for x, slope in zip(leaves, slopes, strict=True)]
+    return np.stack(parts)
+
+
+def l_order(penalty: Callable[..., Any], b: float | Array, *arguments: float | Array) -> Array:
+    """∂ ln P(b, ...)/∂ ln b: 2 where the penalty acts like ℓ2, 1 like ℓ1 (B, section on regimes)."""
+    return log_derivatives(penalty, b, *arguments)[0]
+
+
+def feature_dependence(
+    penalty: Callable[..., Any], b: float | Array, aux: float | Array, *arguments: float | Array
+) -> Array:
+    """∂ ln P(b, a, ...)/∂ ln a: −1 where the penalty is inversely proportional to the auxiliary weight a."""
+    return log_derivatives(penalty, b, aux, *arguments)[1]

@@ -11,8 +11,32 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from regimes._penalties import (
+    explicit_finetuning_penalty,
+    finetuning_kappa,
+    finetuning_penalty,
+    finetuning_start,
+    implicit_mtl_penalty,
+    mtl_penalty,
+    symmetrized_penalty,
+)
+
 if TYPE_CHECKING:
     from regimes.models import DiagonalNetwork
+
+__all__ = [
+    "IDLE",
+    "Hypentropy",
+    "ImplicitMultiTask",
+    "Separable",
+    "explicit_finetuning_penalty",
+    "finetuning_kappa",
+    "finetuning_penalty",
+    "finetuning_start",
+    "implicit_mtl_penalty",
+    "mtl_penalty",
+    "symmetrized_penalty",
+]
 
 Array = np.ndarray
 
@@ -86,6 +110,19 @@ class Hypentropy:
         """The potential that gradient flow from ``network`` minimizes, for any start (A, Theorem 1)."""
         return cls(network.root_k, network.predictor)
 
+    @classmethod
+    def finetuning(
+        cls, aux: Array, gamma: float | Array, alpha: float | Array = 0.0, rescale: float | Array = 1.0
+    ) -> Hypentropy:
+        """The potential of finetuning after pretraining from ``alpha`` to the predictor ``aux`` (..., d).
+
+        After pretraining, hidden weights are multiplied by ``rescale`` and all readouts set to ``gamma``
+        (B, Corollary 2, with the κ = √k/2 and the start of a network that was really pretrained). All four
+        broadcast. Raises ValueError where ``aux``, ``gamma`` and ``alpha`` are all 0.
+        """
+        settings = np.square(rescale) * aux, np.square(gamma), np.square(rescale * np.asarray(alpha))
+        return cls(2 * finetuning_kappa(*settings), finetuning_start(*settings) * np.sign(gamma))
+
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes: all but the one of the coordinates."""
@@ -151,3 +188,114 @@ class Hypentropy:
         m = np.abs(np.asarray(z, float) + self.offset / 2)
         grown = np.exp(m)
         return ((self.root_k / 8 * grown) * grown * np.expm1(-2 * m) ** 2).sum(-1)
+
+
+IDLE = 0.8248486849946
+"""How much later an idle feature grows when the auxiliary readout on it has to be held at zero.
+
+Its weights are α times a path that depends on G = ∫(force) alone, and the main weight grows to
+IDLE · α² exp(2G), where that of a single task would be α² exp(2G). Found by integrating the path, from
+weights 1, in high precision.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitMultiTask:
+    """The potential of the main task where a shared hidden layer has fitted the auxiliary task first.
+
+    Gradient flow of the network with two outputs, all weights starting at α → 0. A coordinate with the
+    auxiliary weight a = ``aux`` ≠ 0 has ψ(b) = (b/2) arcsinh(b/|a|); an idle one, a = 0, has the potential
+    :class:`Hypentropy` with √k = ``root_k``, of the order of α². The two broadcast against each other; the
+    last axis runs over the coordinates. Raises ValueError where a value is not finite or ``root_k`` not
+    positive.
+    """
+
+    aux: Array
+    root_k: Array
+
+    steepness = 2.05
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(np.asarray(self.aux, float)).all():
+            raise ValueError("aux holds a value that is not finite")
+        fresh = Hypentropy(self.root_k).root_k
+        size, root_k = np.broadcast_arrays(np.abs(np.atleast_1d(np.asarray(self.aux, float))), fresh)
+        object.__setattr__(self, "aux", size)
+        object.__setattr__(self, "root_k", root_k)
+
+    @classmethod
+    def from_start(cls, aux: Array, alpha: float | Array) -> ImplicitMultiTask:
+        """The potential of a network whose weights all start at ``alpha``, √k = 4 · ``IDLE`` · α²."""
+        return cls(aux, 4 * IDLE * np.square(alpha))
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes: all but the one of the coordinates."""
+        return self.aux.shape[:-1]
+
+    @property
+    def width(self) -> int:
+        """The length of the last axis: d, or 1 where all coordinates share their setting."""
+        return self.aux.shape[-1]
+
+    def rows(self, batch: tuple[int, ...]) -> ImplicitMultiTask:
+        """The potentials of the whole ``batch``, flattened to a single leading axis."""
+        shape = batch + self.aux.shape[-1:]
+        flat = (np.broadcast_to(a, shape).reshape(-1, shape[-1]) for a in (self.aux, self.root_k))
+        return ImplicitMultiTask(*flat)
+
+    def __getitem__(self, index: Array) -> ImplicitMultiTask:
+        """The potentials at ``index`` of the leading axis, of those that :meth:`rows` gave."""
+        part = object.__new__(ImplicitMultiTask)
+        for name in ("aux", "root_k"):
+            object.__setattr__(part, name, getattr(self, name)[index])
+        return part
+
+    def _either(self, shared: Array, single: Array) -> Array:
+        return np.where(self.aux > 0, shared, single)
+
+    @property
+    def _size(self) -> Array:
+        """|a|, and any number where it is 0 and the value will not be used."""
+        return np.where(self.aux > 0, self.aux, 1.0)
+
+    def density(self, x: float | Array) -> Array:
+        """ψ(x) of every coordinate, zero at x = 0."""
+        return self._either(implicit_mtl_penalty(x, self._size), Hypentropy(self.root_k).density(x))
+
+    def value(self, w: Array) -> Array:
+        """Σ ψ(wᵢ) over the last axis. Shape (...)."""
+        return self.density(w).sum(-1)
+
+    def gradient(self, w: Array) -> Array:
+        """z = ½[arcsinh(b/|a|) + b/√(a² + b²)] of every coordinate, zero at the start."""
+        w = np.asarray(w, float)
+        shared = (np.arcsinh(w / self._size) + w / np.hypot(w, self._size)) / 2
+        return self._either(shared, Hypentropy(self.root_k).gradient(w))
+
+    def inverse_gradient(self, z: Array) -> Array:
+        """The predictor |a| sinh t with t + tanh t = 2z, by Newton's method on t."""
+        shared = self._size * np.sinh(_angle(z))
+        return self._either(shared, Hypentropy(self.root_k).inverse_gradient(z))
+
+    def curvature(self, w: Array) -> Array:
+        """ψ''(b) = (2a² + b²)/(2(a² + b²)^(3/2)) of every coordinate."""
+        part = np.square(self._size / (s := np.hypot(w, self._size)))
+        return self._either((1 + part) / (2 * s), Hypentropy(self.root_k).curvature(w))
+
+    def conjugate(self, z: Array) -> Array:
+        """ψ*(z) = (|a|/2) sinh t tanh t with t + tanh t = 2z, summed over the last axis."""
+        t = _angle(z)
+        single = Hypentropy(self.root_k)
+        free = single.inverse_gradient(z)
+        return self._either(self._size / 2 * np.sinh(t) * np.tanh(t), z * free - single.density(free)).sum(-1)
+
+
+def _angle(z: Array) -> Array:
+    """t with t + tanh t = 2z."""
+    twice = 2 * np.abs(np.asarray(z, float))
+    t = np.maximum(twice / 2, twice - 1)  # a lower bound that is exact at both ends
+    for _ in range(6):
+        h = np.tanh(t)
+        t = t - (t + h - twice) / (2 - h * h)
+    return np.copysign(t, z)

@@ -11,6 +11,7 @@ import torch
 
 from regimes._batches import batch_of, check_width, checked_data, groups, loss_levels
 from regimes.models import DiagonalNetwork
+from regimes.multitask import MultiOutputNetwork, Task
 
 Array = np.ndarray
 Tensor = torch.Tensor
@@ -83,6 +84,7 @@ def gradient_descent(
     max_steps: int = 1_000_000,
     levels: Sequence[float] = (),
     allow_unstable: bool = False,
+    train_hidden: bool = True,
     dtype: torch.dtype = torch.float64,
     device: str | torch.device = "cpu",
 ) -> Training:
@@ -91,7 +93,8 @@ def gradient_descent(
     ``X`` has shape (..., d, N), ``y`` (..., N); the leading axes of both and of the ``network`` broadcast,
     and settings that share X train as one batch of matrix products. Each training stops once its loss is at
     or below ``stop_loss``, after ``max_steps``, or when it diverges. Raises ValueError for shapes that do not
-    fit, and for a step above :func:`step_limit` at the start unless ``allow_unstable``.
+    fit, and for a step above :func:`step_limit` at the start unless ``allow_unstable``. With ``train_hidden``
+    false u stays what it was, and only the readout v learns (linear probing).
     """
     X, y = checked_data(X, y)
     d = X.shape[-2]
@@ -104,10 +107,68 @@ def gradient_descent(
         _refuse_unstable(step, step_limit(network, X))
     levels = loss_levels(levels, stop_loss)
     weights = np.broadcast_to(weights, (*batch, 4, d)).reshape(-1, 4, d)
-    run = _Run(weights, levels, dtype, device)
+    run = _Run(weights, levels, train_hidden, dtype, device)
     for matrix, labels, places in groups(X, y, batch):
         run.descend(matrix, labels, places, step, max_steps)
     return run.result(batch, levels)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiTaskTraining:
+    """The trained ``network``, the ``loss`` of every task, the number of ``steps`` and the ``outcome``."""
+
+    network: MultiOutputNetwork
+    loss: Array
+    steps: int
+    outcome: TrainOutcome
+
+
+def multitask_descent(
+    network: MultiOutputNetwork,
+    tasks: Sequence[Task],
+    weights: Sequence[float] = (1.0, 1.0),
+    *,
+    step: float,
+    stop_loss: float,
+    max_steps: int = 1_000_000,
+) -> MultiTaskTraining:
+    """Train all weights of a network with several outputs on Σₒ weightₒ Lₒ with a fixed ``step``.
+
+    The losses are those of :func:`regimes.multitask.multitask_flow`, for tasks X (d, N), y (N,) with N ≤ d.
+    Training stops when their sum is at or below ``stop_loss``, after ``max_steps``, or when it diverges.
+    Raises ValueError for shapes that do not fit, and a step that is not positive and finite.
+    """
+    if not (np.isfinite(step) and step > 0):
+        raise ValueError(f"step = {step!r}, but must be positive and finite")
+    pairs = [checked_data(X, y) for X, y in tasks]
+    for X, _ in pairs:
+        check_width(network.w_plus.shape[-1], X.shape[0], "the network's weights")
+    if not len(pairs) == len(weights) == len(network.v_plus):
+        counts = f"{len(pairs)} tasks, {len(weights)} weights and {len(network.v_plus)} outputs"
+        raise ValueError(f"{counts}: one of each is needed")
+    net, ceiling = network, np.inf
+    for count in range(max_steps + 1):
+        residuals = [y - beta @ X for beta, (X, y) in zip(net.predictor, pairs, strict=True)]
+        loss = np.array([np.square(r).mean() / 2 for r in residuals])
+        ceiling = 1e6 * loss.sum() if count == 0 else ceiling
+        if not loss.sum() <= ceiling:
+            return MultiTaskTraining(net, loss, count, TrainOutcome.DIVERGED)
+        if loss.sum() <= stop_loss:
+            return MultiTaskTraining(net, loss, count, TrainOutcome.REACHED_LOSS)
+        rates = [step * weight / len(r) for weight, r in zip(weights, residuals, strict=True)]
+        forces = [rate * (X @ r) for rate, r, (X, _) in zip(rates, residuals, pairs, strict=True)]
+        net = _moved(net, np.stack(forces)) if count < max_steps else net
+    return MultiTaskTraining(net, loss, max_steps, TrainOutcome.STEP_LIMIT)
+
+
+def _moved(net: MultiOutputNetwork, force: Array) -> MultiOutputNetwork:
+    """The network after a step along ``force`` (outputs, d), minus the gradients of the predictors."""
+    return MultiOutputNetwork(
+        net.w_plus + (force * net.v_plus).sum(0),
+        net.v_plus + force * net.w_plus,
+        net.w_minus - (force * net.v_minus).sum(0),
+        net.v_minus - force * net.w_minus,
+    )
 
 
 def _refuse_unstable(step: float, limits: Array) -> None:
@@ -123,8 +184,16 @@ def _refuse_unstable(step: float, limits: Array) -> None:
 class _Run:
     """Results of all trainings, and the loop that fills in those that share X."""
 
-    def __init__(self, weights: Array, levels: Array, dtype: torch.dtype, device: str | torch.device) -> None:
+    def __init__(
+        self,
+        weights: Array,
+        levels: Array,
+        train_hidden: bool,
+        dtype: torch.dtype,
+        device: str | torch.device,
+    ) -> None:
         count, _, d = weights.shape
+        self.hidden = float(train_hidden)
         self.options = {"dtype": dtype, "device": device}
         self.levels = torch.tensor(np.append(levels, -1.0), **self.options)
         self.weights = torch.tensor(weights, **self.options)
@@ -168,7 +237,8 @@ class _Run:
                 at, passed, y, residual, ceiling = at[_host(go)], passed[go], y[go], residual[go], ceiling[go]
                 up, vp, um, vm = now = [a[go] for a in now]
             force = residual @ X.T * (step / X.shape[1])
-            before, now = now, (up + vp * force, vp + up * force, um - vm * force, vm - um * force)
+            below = self.hidden * force
+            before, now = now, (up + vp * below, vp + up * force, um - vm * below, vm - um * force)
 
     def checkpoint(self, at: Array, passed: Tensor, loss: Tensor, w: Tensor, count: int) -> Tensor:
         """Keep predictors at every level that a loss has come down to; how many each has now passed."""
