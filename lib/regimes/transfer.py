@@ -94,7 +94,7 @@ def potential(procedure: str, task: TransferTask, **settings: float | Array) -> 
     scale, alpha = np.asarray(settings.get("scale", 1.0)), settings.get("alpha", 1e-3)
     if (scale != 1).any():
         raise ValueError(f"scale = {scale}, but multi-task learning has one phase: nothing is rescaled")
-    return ImplicitMultiTask(task.expand(scale.ndim).w_aux, 4 * alpha**2)
+    return ImplicitMultiTask.from_start(task.expand(scale.ndim).w_aux, alpha)
 
 
 def limit(procedure: str, task: TransferTask, *, tolerance: float = 1e-9, **settings: float) -> Interpolant:
