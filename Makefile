@@ -45,6 +45,7 @@ format: .venv/ready  ## mend what lint can mend by itself
 
 benchmark: .venv/ready  ## speed figures, side by side in one run (minutes)
 	$(BIN)/python tests/benchmarks/bench_diagonal.py
+	$(BIN)/python tests/benchmarks/bench_transfer.py
 
 lock: .venv/ready  ## pin the newest admitted versions anew
 	$(PIP) uv
