@@ -88,9 +88,9 @@ def test_the_stamp_comes_last():
 
 
 def stage_tree(book: SmallBook) -> bool:
-    sources = stage._sources(book.root)
-    content = stage._staged(book.root, sources, [book.chapter()], {NAME: book.run()})
-    return stage._write_tree(book.root / "_build" / "src", content)
+    sources = stage.book_files(book.root)
+    content = stage.staged(book.root, sources, [book.chapter()], {NAME: book.run()})
+    return stage.write_tree(book.root / "_build" / "src", content)
 
 
 def test_staged_tree_changes_only_where_its_sources_do(tmp_path):
@@ -119,7 +119,7 @@ def test_fingerprint_covers_sources_runs_and_docstrings(tmp_path):
     book = SmallBook(tmp_path)
 
     def fingerprint():
-        sources, run = stage._sources(tmp_path), book.run()
+        sources, run = stage.book_files(tmp_path), book.run()
         return stage._fingerprint(tmp_path, sources, [book.chapter()], {NAME: run})
 
     seen = [fingerprint()]

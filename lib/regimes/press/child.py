@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import shutil
 import sys
 import threading
@@ -24,12 +23,10 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec
 from nbformat import NotebookNode
 
-from regimes.press.cells import tags
+from regimes.press.cells import tags, without_cell_files
 
 PRELUDE = "__import__('regimes.press.trace', fromlist=['start']).start({root!r})"
 EPILOGUE = "__import__('regimes.press.trace', fromlist=['stop']).stop({report!r})"
-# Bounded: on a megabyte without a space an open pattern would take minutes.
-_CELL_FILE = re.compile(r"[^\s'\"]{0,200}ipykernel_\d+[/\\]\d+\.py")
 _PLAIN = ("text/plain", "text/html", "text/markdown", "text/latex", "image/svg+xml")
 
 
@@ -154,8 +151,7 @@ def _tidy_output(output: NotebookNode, root: str) -> None:
 
 
 def _without_paths(text: str, root: str) -> str:
-    if "ipykernel_" in text:
-        text = _CELL_FILE.sub("cell", text)
+    text = without_cell_files(text, "cell")
     for path, name in (
         (sys.prefix, "python"),
         (sys.base_prefix, "python"),

@@ -11,7 +11,7 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from regimes.press.cells import cell_name
+from regimes.press.cells import cell_name, without_cell_files
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IMG_WITHOUT_ALT = re.compile(r"<img\b(?![^>]*\salt\s*=\s*([\"'])\s*[^\s\"'])[^>]*>", re.IGNORECASE)
@@ -19,7 +19,6 @@ FROM_ELSEWHERE = re.compile(
     r"<(?:script|img|link|iframe|object|source)\b[^>]*\b(?:src|href|data)\s*=\s*[\"']?(?:https?:)?//",
     re.IGNORECASE,
 )
-_KERNEL_FILE = re.compile(r"[^\s'\"]{0,200}ipykernel_\d+[/\\]\d+\.py")
 
 
 class SiteError(RuntimeError):
@@ -76,8 +75,7 @@ def _clean(output: NotebookNode, root: Path) -> NotebookNode:
 def _without_paths(value: Any, root: Path) -> Any:
     if isinstance(value, str):
         value = value.replace(f"{root}/", "").replace(str(root), ".").replace(f"{Path.home()}/", "~/")
-        # Asked first: in a drawing of a megabyte without a space the pattern alone takes seconds.
-        return _KERNEL_FILE.sub("<cell>", value) if "ipykernel_" in value else value
+        return without_cell_files(value, "<cell>")
     if isinstance(value, dict):
         return NotebookNode({key: _without_paths(item, root) for key, item in value.items()})
     if isinstance(value, list):

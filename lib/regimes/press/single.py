@@ -71,9 +71,9 @@ def _page(root: Path, chapter: Chapter, run: Run, folder: Path) -> Path:
     """The book with this one page, in a folder. Links to other chapters lead nowhere, so warnings pass."""
     work = root / "_build" / "page" / chapter.name
     page = f"notebooks/{chapter.name}"
-    content = stage._staged(root, stage._sources(root), [chapter], {chapter.name: run})
+    content = stage.staged(root, stage.book_files(root), [chapter], {chapter.name: run})
     content[Path("_toc.yml")] = yaml.safe_dump({"format": "jb-book", "root": page}).encode()
-    stage._write_tree(work / "src", content)
+    stage.write_tree(work / "src", content)
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "."]
     done = subprocess.run(
         [*command, "--path-output", str(work)], cwd=work / "src", capture_output=True, text=True, check=False

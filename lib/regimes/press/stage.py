@@ -26,7 +26,7 @@ from regimes.press.chapters import Chapter
 from regimes.press.present import SiteError, page
 from regimes.press.store import Run, compose
 
-__all__ = ["SiteError", "SiteResult", "build_site"]
+__all__ = ["SiteError", "SiteResult", "book_files", "build_site", "staged", "write_tree"]
 
 _IGNORED = ("__pycache__", ".ipynb_checkpoints", "_data")
 _WARNING = re.compile(r"^(?P<where>.*?)(?P<kind>WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)$")
@@ -67,7 +67,7 @@ def build_site(
 
 def _update(root: Path, build: Path, chapters: Sequence[Chapter], runs: Mapping[str, Run]) -> bool:
     _recover(build)
-    sources = _sources(root)
+    sources = book_files(root)
     fingerprint, mark = _fingerprint(root, sources, chapters, runs), build / "site.fingerprint"
     known = mark.read_text() if mark.exists() else None
     if known == fingerprint and (build / "html" / "index.html").exists():
@@ -75,7 +75,7 @@ def _update(root: Path, build: Path, chapters: Sequence[Chapter], runs: Mapping[
     # The mark stands only beside a tree whose last build was clean. Sphinx forgets the warnings of pages that
     # it does not read again, so after a red or interrupted build everything is read again.
     mark.unlink(missing_ok=True)
-    removed = _write_tree(build / "src", _staged(root, sources, chapters, runs))
+    removed = write_tree(build / "src", staged(root, sources, chapters, runs))
     if known is None or removed:
         shutil.rmtree(build / "site", ignore_errors=True)
     _run_builder(build / "src", build / "site")
@@ -84,7 +84,7 @@ def _update(root: Path, build: Path, chapters: Sequence[Chapter], runs: Mapping[
     return True
 
 
-def _sources(root: Path) -> dict[Path, bytes]:
+def book_files(root: Path) -> dict[Path, bytes]:
     """The book's files by their place in it, read once, so that an edit meanwhile can't mix two states."""
     files = [root / "_config.yml", root / "_toc.yml", *sorted((root / "book").rglob("*"))]
     names = [path.relative_to(root) for path in files if path.is_file()]
@@ -106,7 +106,7 @@ def _fingerprint(
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _staged(
+def staged(
     root: Path, sources: Mapping[Path, bytes], chapters: Sequence[Chapter], runs: Mapping[str, Run]
 ) -> dict[Path, bytes]:
     """All files of the tree that the book builder sees."""
@@ -127,7 +127,7 @@ def _staged(
     return content
 
 
-def _write_tree(src: Path, content: Mapping[Path, bytes]) -> bool:
+def write_tree(src: Path, content: Mapping[Path, bytes]) -> bool:
     """Makes `src` hold just this content; returns whether a file went away."""
     gone = {path for path in src.rglob("*") if path.is_file()} - {src / name for name in content}
     for path in gone:
