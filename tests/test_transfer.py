@@ -22,12 +22,12 @@ def task():
 @pytest.fixture(scope="module")
 def pretrained(task):
     white = np.sqrt(D) * np.eye(D)
-    fresh = transfer.constant(0.05, D)
+    fresh = DiagonalNetwork.tied(0.05, D)
     return parameter_flow(fresh, white, white @ task.w_aux, stop_loss=1e-20, rtol=1e-12).network
 
 
 def test_carried_is_the_network_that_pretraining_ends_at(task, pretrained):
-    network = transfer.carried(transfer.constant(0.05, D), task.w_aux)
+    network = transfer.carried(DiagonalNetwork.tied(0.05, D), task.w_aux)
     for name, weights in vars(network).items():
         np.testing.assert_allclose(weights, getattr(pretrained, name), atol=1e-8)
 
@@ -43,7 +43,7 @@ def test_carried_follows_any_start(task):
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 @pytest.mark.parametrize("procedure", ["STL", "PT+FT", "PT+FT (LP)", "STL (LP)"])
 def test_limits_are_the_ends_of_parameter_flows(task, pretrained, procedure, scale):
-    start = transfer.constant(0.05, D) if "STL" in procedure else transfer.rehead(pretrained, 0.2)
+    start = DiagonalNetwork.tied(0.05, D) if "STL" in procedure else transfer.rehead(pretrained, 0.2)
     probing = procedure.endswith("(LP)")
     flow = parameter_flow(
         transfer.rescaled(start, scale),

@@ -52,11 +52,6 @@ def rescaled(network: DiagonalNetwork, factor: Array) -> DiagonalNetwork:
     )
 
 
-def constant(alpha: float | Array, d: int) -> DiagonalNetwork:
-    """The start of the paper's networks: every weight is ``alpha``."""
-    return DiagonalNetwork.tied(alpha, d)
-
-
 def start(
     procedure: str,
     task: TransferTask,
@@ -73,7 +68,7 @@ def start(
     for another procedure, which no such network describes.
     """
     scale = np.asarray(scale, float)
-    fresh = constant(alpha, task.w_star.shape[-1])
+    fresh = DiagonalNetwork.tied(alpha, task.w_star.shape[-1])
     if procedure.startswith("STL"):
         return rescaled(fresh, scale)
     if procedure.startswith("PT+FT"):
@@ -200,7 +195,7 @@ def forgetting(task: TransferTask, finetuned: Array, **settings: float) -> Array
     is relative to the predictor zero, and the weights before finetuning are not rescaled. ``settings`` are
     alpha and gamma of :func:`start`, ``finetuned`` has shape (seeds..., d). Returns (seeds...).
     """
-    before = carried(constant(settings.get("alpha", 1e-3), task.w_aux.shape[-1]), task.w_aux)
+    before = carried(DiagonalNetwork.tied(settings.get("alpha", 1e-3), task.w_aux.shape[-1]), task.w_aux)
     after = carried(start("PT+FT", task, **settings), finetuned)
     w = after.u_plus * before.v_plus - after.u_minus * before.v_minus
     return np.square(w - task.w_aux).sum(-1) / np.square(task.w_aux).sum(-1)
